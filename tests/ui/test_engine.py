@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.deep.kineto import operator, write
+from tests.deep.test_generation import requests
 from tests.deep.test_serving import busy_host
 from tests.ui.conftest import view, watched_page
 from tests.ui.driving import complaints
@@ -48,6 +49,18 @@ def test_the_overview_leads_to_the_page(serving: Page, address: str) -> None:
     serving.goto(address.replace("serving", "overview"))
     serving.get_by_role("button", name="gaps and layers").click()
     expect(serving).to_have_url(re.compile("page=serving"))
+
+
+def test_the_overview_has_the_latency_of_loops_without_marks(browser: Browser, tmp_path: Path) -> None:
+    write(tmp_path / "trace.json", *requests())
+    with view(tmp_path / "trace.json") as address, watched_page(browser, address) as page:
+        page.goto(f"{address}#page=overview")
+        card = page.get_by_role("region", name="Iterations that generate tokens")
+        expect(card.get_by_role("row").filter(has_text=re.compile("^decode"))).to_contain_text("12")
+        expect(card).to_contain_text("time to first token 320 µs (median; p95 320 µs)")
+        card.get_by_role("button", name="each iteration").click()
+        # One of each request, and the heads (prefill tokens).
+        expect(page.get_by_role("row").filter(has_text=re.compile("prefill"))).to_have_count(4)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -2098,7 +2098,7 @@ class Analyses:
     def serving(
         self,
         *,
-        by: Literal["class", "step", "layer", "gap"] = "class",
+        by: Literal["class", "step", "layer", "gap", "latency"] = "class",
     ) -> Table:
         """What does a serving engine compute in its steps, and how fast is it?
 
@@ -2128,9 +2128,24 @@ class Analyses:
         for a GPU), other (functions outside of all of these); null where nothing of the host was recorded.
         Gaps before the first step are left out.
 
+        Without an engine, loops that generate tokens are found by structure, with PyTorch's operators: an
+        iteration looks tokens up, computes, and chooses the next token of each sequence; with recorded
+        shapes, the first iteration of a request has more tokens and the others one of each sequence (or,
+        without a cache, one more each time); without shapes, something is carried on and the median product
+        of the first takes twice as long, or more. Runs with a backward pass have none. A request is a call
+        of the function that holds such iterations; where none was recorded, shapes show where one begins.
+        Its first iteration (prefill) begins with the request, the others are decodes. They are numbered on
+        their own, and are iterations of `strobe steps` only where these are tokens. Tokens are null without
+        shapes.
+
+        By latency: the time to the first token, from the begin of a request to the end of its first
+        iteration; the time per output token, which is the rest of the request by its other iterations; and
+        how many tokens a sequence has in a second of its request. Iterations that were folded count by
+        their records, requests of which only statistics remain do not.
+
         Options:
-            by: One row per class of steps, per step, per layer of the model, or per cause of gaps on the
-                GPU.
+            by: One row per class of steps, per step, per layer of the model, per cause of gaps on the GPU,
+                or for the latency of requests.
 
         Columns:
             rank (int64): rank of the process, null if it has none
@@ -2138,6 +2153,7 @@ class Analyses:
             step (int64): number of the step in its process [by=step]
             start_ns (int64, ns): begin of the step [by=step]
             class (string): what it computes: prefill, decode, diffusion ..., or the mark's own word
+                [by=class or step or layer or gap]
             steps (int64): steps that the row is a mean over [by=class or layer or gap]
             layer (string): the module [by=layer]
             requests (float64): requests in the batch [by=class or step]
@@ -2165,9 +2181,26 @@ class Analyses:
             function (string): what most of it passes in; null: nothing has 30 % of it [by=gap]
             line (string): where that is [by=gap]
             function_share (float64): part of the time that passes in it, without its callees [by=gap]
+            function (string): whose calls the requests are; null: they begin with their prompts
+                [by=latency]
+            requests (int64): requests that were found [by=latency]
+            output_tokens (float64): tokens of the answer to a sequence, mean [by=latency]
+            time_to_first_token_ns (int64, ns): from the begin of a request to the end of its first
+                iteration; mean over requests [by=latency]
+            median_time_to_first_token_ns (int64, ns): from the begin of a request to the end of its first
+                iteration; median over requests [by=latency]
+            p95_time_to_first_token_ns (int64, ns): from the begin of a request to the end of its first
+                iteration; 95th percentile over requests [by=latency]
+            time_per_output_token_ns (int64, ns): of each further token of a request; null: none has any;
+                mean over requests [by=latency]
+            median_time_per_output_token_ns (int64, ns): of each further token of a request; null: none has
+                any; median over requests [by=latency]
+            p95_time_per_output_token_ns (int64, ns): of each further token of a request; null: none has
+                any; 95th percentile over requests [by=latency]
+            tokens_per_second (float64, 1/s): tokens of one sequence by the time of its request [by=latency]
 
         Needs:
-            marks of a serving engine, as vLLM and SGLang write for PyTorch's profiler (`step[DECODE bs=8]`)
+            marks of a serving engine (`step[DECODE bs=8]`), or a loop that is sure to generate tokens
 
         Raises:
             UsageError: where an option has no such choice.

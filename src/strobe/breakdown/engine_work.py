@@ -65,8 +65,8 @@ def _with(first: EngineStep, second: EngineStep) -> EngineStep:
     return EngineStep(first.step_class, **numbers)
 
 
-def launched_in(trace: Trace, steps: ProcessSteps) -> Launched:
-    """Return what all GPUs of a process ran, by the step that launched it.
+def launched_in(trace: Trace, process: int, begins_ns: Ints, ends_ns: Ints) -> Launched:
+    """Return what all GPUs of a process ran, by the step (begin and end) that launched it.
 
     What no step launched is left out, and what no call in the trace did: steps before the trace, mostly.
     """
@@ -79,9 +79,9 @@ def launched_in(trace: Trace, steps: ProcessSteps) -> Launched:
         dtype=np.int64,
     )
     parts = [Launched.joined(())]
-    for number, device in enumerate(each for each in devices(trace) if each.process == steps.process):
+    for number, device in enumerate(each for each in devices(trace) if each.process == process):
         for found, by_whom in launches(trace, device):
-            step = interval_at(steps.start_ns, steps.end_ns, by_whom.call.start_ns)
+            step = interval_at(begins_ns, ends_ns, by_whom.call.start_ns)
             step[by_whom.call.row < 0] = -1
             copies = 1 << found.kind.astype(np.int64) == COPY
             every = Launched(

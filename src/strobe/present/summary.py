@@ -30,7 +30,7 @@ from strobe.model.plugins import Finding
 from strobe.model.private_files import opener
 from strobe.model.schema import SCHEMA_VERSION
 from strobe.model.units import format_count, format_ns, format_number_of, format_share
-from strobe.present.engine import EngineRow, engine_rows
+from strobe.present.engine import EngineRow, LatencyRow, engine_rows, latency_rows
 from strobe.present.gpus import Gpu, gpus
 from strobe.present.memory_verdict import memory_verdict
 from strobe.present.run_facts import Fact, run_facts
@@ -204,7 +204,8 @@ class Summary:
     `part` describes the part of the run that was read, if the run is too long to be read while the user waits; else "".
     `checked` are rules that found too little for a finding. `lanes` are of the typical step; without steps, of the run.
     `top` are the tables of kernels, operators, functions and source lines that have rows.
-    `engine` has a row for each class of steps that a serving engine marks.
+    `engine` has a row for each class of steps that a serving engine marks, or of a loop that generates tokens:
+    that has `latency`, too.
     `hot_unit` is ns, or what a profile without times counts (samples, bytes, ...; "units" if that is unknown).
     """
 
@@ -232,6 +233,7 @@ class Summary:
     top: tuple[Top, ...] = ()
     ranks: Ranks | None = None
     engine: tuple[EngineRow, ...] = ()
+    latency: tuple[LatencyRow, ...] = ()
     part: str = ""
 
     def to_json(self) -> str:
@@ -296,6 +298,7 @@ def summarise(trace: Trace) -> Summary:
         on_gpus = gpus(trace)
         found, checked = rank.judged(trace)
         engine = engine_rows(trace)
+        latency = latency_rows(trace) if engine else ()
     return Summary(
         schema_version=SCHEMA_VERSION,
         name=trace.path.name,
@@ -315,6 +318,7 @@ def summarise(trace: Trace) -> Summary:
         checked=tuple(checked),
         top=tuple(_tops(tables)),
         engine=engine,
+        latency=latency,
         ranks=_ranks(trace) if info.process_count > 1 else None,
     )
 

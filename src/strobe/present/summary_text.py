@@ -34,7 +34,7 @@ def summary_text(summary: Summary, *, unicode: bool = True, width: int = WIDTH) 
     blocks = [
         [*_head(summary, width)],
         [*(_step(summary.step, width) if summary.step else []), *_gpus(summary.gpus, width)],
-        [_cut(line, width) for line in engine_lines(summary.engine)],
+        [_cut(line, width) for line in engine_lines(summary.engine, summary.latency)],
         _findings(summary, width),
         _hot(summary, width),
         _tail(summary, width),

@@ -138,7 +138,19 @@ function Overview({ summary }: { summary: Summary }) {
       {summary.engine.length > 0 && (
         <EngineSteps
           rows={summary.engine}
-          more={{ words: "gaps and layers", onClick: () => session.update({ page: "serving" }, "push") }}
+          latency={summary.latency}
+          more={
+            summary.latency.length
+              ? {
+                  words: "each iteration",
+                  onClick: () =>
+                    session.update(
+                      { page: "analyses", analysis: { name: "serving", options: { by: "step" } } },
+                      "push",
+                    ),
+                }
+              : { words: "gaps and layers", onClick: () => session.update({ page: "serving" }, "push") }
+          }
         />
       )}
       <div class="columns rows gap-14">

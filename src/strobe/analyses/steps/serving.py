@@ -1,4 +1,4 @@
-"""What the steps of a serving engine compute and how fast: prefill and decode, tokens, batch, work of attention.
+"""What steps of serving compute and how fast: prefill and decode, tokens, batch, attention, time to the first token.
 
 Sum the steps that an engine marks (vLLM, SGLang, ATOM, TensorRT-LLM, xDiT) by what their marks hold: requests and
 tokens of each, and where the mark has them the lengths of the contexts. Steps are those of `strobe steps`; the class
@@ -21,11 +21,29 @@ stages of the engine, by its functions and files: scheduler, sampling, tokenisin
 runner, operators and calls outside of the others, and the time from a launch to the begin of the work), wait (calls in
 which the host waits for a GPU), other (functions outside of all of these); null where nothing of the host was
 recorded. Gaps before the first step are left out.
+
+Without an engine, loops that generate tokens are found by structure, with PyTorch's operators: an iteration looks
+tokens up, computes, and chooses the next token of each sequence; with recorded shapes, the first iteration of a
+request has more tokens and the others one of each sequence (or, without a cache, one more each time); without shapes,
+something is carried on and the median product of the first takes twice as long, or more. Runs with a backward pass
+have none. A request is a call of the function that holds such iterations; where none was recorded, shapes show where
+one begins. Its first iteration (prefill) begins with the request, the others are decodes. They are numbered on their
+own, and are iterations of `strobe steps` only where these are tokens. Tokens are null without shapes.
+
+By latency: the time to the first token, from the begin of a request to the end of its first iteration; the time per
+output token, which is the rest of the request by its other iterations; and how many tokens a sequence has in a second
+of its request. Iterations that were folded count by their records, requests of which only statistics remain do not.
 """
 
 from strobe.model.columns import RANK, STEP, Column, when
 from strobe.model.option import one_of
 from strobe.model.plugins import Analysis
+
+
+def _times(name: str, text: str) -> tuple[Column, ...]:
+    ways = (("", "mean"), ("median_", "median"), ("p95_", "95th percentile"))
+    return tuple(Column(f"{way}{name}_ns", "int64", "ns", f"{text}; {over} over requests") for way, over in ways)
+
 
 ANALYSIS = Analysis(
     __name__,
@@ -34,18 +52,23 @@ ANALYSIS = Analysis(
     options=(
         one_of(
             "by",
-            "One row per class of steps, per step, per layer of the model, or per cause of gaps on the GPU.",
+            "One row per class of steps, per step, per layer of the model, per cause of gaps on the GPU, or for the "
+            "latency of requests.",
             "class",
             "step",
             "layer",
             "gap",
+            "latency",
         ),
     ),
     columns=(
         RANK,
         Column("process", "uint32", "", "process that runs the steps", extra=True),
         *when(STEP, Column("start_ns", "int64", "ns", "begin of the step", extra=True), by="step"),
-        Column("class", "string", "", "what it computes: prefill, decode, diffusion ..., or the mark's own word"),
+        *when(
+            Column("class", "string", "", "what it computes: prefill, decode, diffusion ..., or the mark's own word"),
+            by=("class", "step", "layer", "gap"),
+        ),
         *when(Column("steps", "int64", "", "steps that the row is a mean over"), by=("class", "layer", "gap")),
         *when(Column("layer", "string", "", "the module"), by="layer"),
         *when(
@@ -78,6 +101,15 @@ ANALYSIS = Analysis(
             Column("line", "string", "", "where that is"),
             Column("function_share", "float64", "", "part of the time that passes in it, without its callees"),
             by="gap",
+        ),
+        *when(
+            Column("function", "string", "", "whose calls the requests are; null: they begin with their prompts"),
+            Column("requests", "int64", "", "requests that were found"),
+            Column("output_tokens", "float64", "", "tokens of the answer to a sequence, mean"),
+            *_times("time_to_first_token", "from the begin of a request to the end of its first iteration"),
+            *_times("time_per_output_token", "of each further token of a request; null: none has any"),
+            Column("tokens_per_second", "float64", "1/s", "tokens of one sequence by the time of its request"),
+            by="latency",
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""What the steps of a serving engine compute and how fast: prefill and decode, tokens, batch, work of attention."""
+"""What steps of serving compute and how fast: prefill and decode, tokens, batch, attention, time to the first token."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import numpy as np
 from strobe.analyses.steps.serving import ANALYSIS
 from strobe.breakdown.engine_gaps import Gap, gaps_before
 from strobe.breakdown.engine_work import NUMBERS, TYPES, Launched, launched_in, marks_of
-from strobe.model.engine_steps import EngineStep
+from strobe.breakdown.generation import Generation, generations
+from strobe.model.engine_steps import DECODE, PREFILL, EngineStep
 from strobe.operators.labels import MODULE
 from strobe.steps.process_steps import ProcessSteps
 from strobe.steps.steps import find_steps
-from strobe.tables.column_arrays import rows_by
+from strobe.tables.column_arrays import Ints, rows_by
 from strobe.tables.table import Table, make_table
 from strobe.trace.definition_rows import path_tree, ranks_of, region_rows
 from strobe.trace.trace import Trace
@@ -24,7 +25,9 @@ _NOTHING = {
     "gap": "no GPU is idle in the steps of the engine, or nothing of one was recorded",
     "class": "no step of the engine is complete",
     "step": "no step of the engine is complete",
+    "latency": "an engine marks steps, not requests",
 }
+_NOT_HERE = "layers and gaps are known of the steps that an engine marks; loops that generate tokens have none of these"
 
 _MOSTLY = 0.3  # of the time of a cause: a function with so much of it is named
 
@@ -32,22 +35,99 @@ _MOSTLY = 0.3  # of the time of a cause: a function with so much of it is named
 def run(trace: Trace, *, by: str) -> Table:
     """Return the answer; see `strobe.analyses.steps.serving`."""
     columns, rows = ANALYSIS.columns_with(by=by), list[dict[str, object]]()
+    none: dict[str, object] = dict.fromkeys(column.name for column in columns)
     marked = False
     for steps in find_steps(trace).processes:
         marks = marks_of(trace, steps)
         if marks:
             marked = True
-            none = dict.fromkeys(column.name for column in columns)
             rows += [none | dict(row) for row in _rows(trace, steps, marks, by)]
+    found = () if marked else generations(trace)
+    for each in found:
+        who = {"rank": ranks_of(trace)[each.process], "process": each.process}
+        rows += [none | who | dict(row) for row in _generated(trace, each, by)]
+    if found:
+        note = _left_out(found) if rows else _NOT_HERE
+        return make_table(columns, rows, about="iterations of requests, found by structure", note=note)
     note = "" if rows or not marked else _NOTHING[by]
     return make_table(columns, rows, about="steps that the engine marks", note=note)
+
+
+def _left_out(found: Sequence[Generation]) -> str:
+    """Return how many requests the answer is about, where there are others."""
+    count = sum(int(each.tokens.request[-1]) + 1 for each in found)
+    return f"of {count} requests whose spans were kept" if any(each.left_out for each in found) else ""
+
+
+def _generated(trace: Trace, found: Generation, by: str) -> Iterator[Mapping[str, object]]:
+    """Yield the rows of a loop that generates tokens; none by layer and gap."""
+    tokens = found.tokens
+    if by == "latency":
+        yield _latency(found)
+    if by not in ("class", "step"):
+        return
+    launched = launched_in(trace, found.process, tokens.start_ns, tokens.end_ns)
+    if not found.in_detail:
+        launched = launched.chosen(launched.step < 0)
+    if by == "step":
+        for at in range(len(tokens)):
+            cells = _iterations(found, np.array([at]), launched)
+            yield {"step": at, "start_ns": int(tokens.start_ns[at]), **cells}
+        return
+    for own in (np.flatnonzero(tokens.place == 0), np.flatnonzero(tokens.place > 0)):
+        if len(own):
+            yield {"steps": len(own), **_iterations(found, own, launched)}
+
+
+def _iterations(found: Generation, own: Ints, launched: Launched) -> dict[str, object]:
+    """Return the cells of some iterations of a class: means. They follow each other, so their time is their pace."""
+    tokens, prefill = found.tokens, not found.tokens.place[own[0]]
+    own_ns = tokens.end_ns[own] - tokens.start_ns[own]
+    known = bool((tokens.ids[own] > 0).all())
+    ids = int(tokens.ids[own].sum()) if known else 0
+    sequences = float(tokens.sequences[own].mean()) if known else None
+    computed = ids / len(own) if known else None
+    return {
+        "class": PREFILL if prefill else DECODE,
+        "requests": sequences,
+        "prefill_requests": sequences and (sequences if prefill else 0.0),
+        "tokens": computed,
+        "prefill_tokens": computed and (computed if prefill else 0.0),
+        "duration_ns": round(float(own_ns.mean())),
+        "tokens_per_second": 1e9 * ids / int(own_ns.sum()) if known else None,
+        **_gpu_cells(launched.chosen(np.isin(launched.step, own)), len(own), ids),
+    }
+
+
+def _latency(found: Generation) -> dict[str, object]:
+    tokens = found.tokens
+    begin, count = np.flatnonzero(tokens.place == 0), np.bincount(tokens.request)
+    count, last = count[count > 0], np.append(begin[1:], len(tokens)) - 1
+    first_ns, rest_ns = tokens.end_ns[begin] - tokens.start_ns[begin], tokens.end_ns[last] - tokens.end_ns[begin]
+    times = {"time_to_first_token": first_ns, "time_per_output_token": (rest_ns[count > 1] / (count[count > 1] - 1))}
+    cells: dict[str, object] = {}
+    for name, each in times.items():
+        if len(each):
+            cells[f"{name}_ns"] = round(float(each.mean()))
+            cells[f"median_{name}_ns"], cells[f"p95_{name}_ns"] = (
+                np.percentile(each, (50, 95)).round().astype(int).tolist()
+            )
+    return {
+        "function": found.function or None,
+        "requests": len(begin),
+        "output_tokens": float(count.mean()),
+        **cells,
+        "tokens_per_second": 1e9 * len(tokens) / int((first_ns + rest_ns).sum()),
+    }
 
 
 def _rows(
     trace: Trace, steps: ProcessSteps, marks: Mapping[int, EngineStep], by: str
 ) -> Iterator[Mapping[str, object]]:
     who = {"rank": ranks_of(trace)[steps.process], "process": steps.process}
-    launched = launched_in(trace, steps)
+    if by == "latency":
+        return
+    launched = launched_in(trace, steps.process, steps.start_ns, steps.end_ns)
     if by == "step":
         for step in sorted(marks):
             cells = _cells(steps, marks, [step], launched)

@@ -212,12 +212,17 @@ const engineRow = object({ rank: maybe(number), step_class: text, steps: number,
   tokens: maybe(number), prefill_tokens: maybe(number), duration_ns: number, gpu_ns: maybe(number),
   gpu_ns_per_token: maybe(number), tokens_per_second: maybe(number) });
 export type EngineRow = ReturnType<typeof engineRow>;
+const latencyRow = object({ rank: maybe(number), requests: number, time_to_first_token_ns: number,
+  median_time_to_first_token_ns: number, p95_time_to_first_token_ns: number, time_per_output_token_ns: maybe(number),
+  median_time_per_output_token_ns: maybe(number), p95_time_per_output_token_ns: maybe(number),
+  tokens_per_second: number });
+export type LatencyRow = ReturnType<typeof latencyRow>;
 const summary = object({ schema_version: number, name: text, path: text, program: text, command: list(text),
   host: text, process_count: number, started_unix_ns: number, duration_ns: number, verdict: verdict,
   step: maybe(stepSummary), gpus: list(gpu), classes: list(stepClass), findings: list(finding), hot_kind: text,
   hot_unit: text, hot: list(hot), quality: quality, facts: orElse(list(fact), []), lanes: orElse(list(lane), []),
   checked: orElse(list(checked), []), top: orElse(list(top), []), ranks: maybe(ranks), engine: orElse(list(engineRow),
-  []), part: orElse(text, "") });
+  []), latency: orElse(list(latencyRow), []), part: orElse(text, "") });
 export type Summary = ReturnType<typeof summary>;
 const barPart = object({ name: text, group: text });
 export type BarPart = ReturnType<typeof barPart>;

@@ -1,7 +1,7 @@
 // The steps of a serving engine: what each class computes, and how long it takes.
 import { formatCount } from "../../base/quantity";
 import { formatDuration } from "../../base/time";
-import type { EngineRow } from "../../data/wire/wire.generated";
+import type { EngineRow, LatencyRow } from "../../data/wire/wire.generated";
 import { Button } from "../controls";
 
 const COLUMNS: readonly (readonly [title: string, meaning: string, cell: (row: EngineRow) => string])[] = [
@@ -20,18 +20,23 @@ const shown = (value: number | undefined): string =>
   value === undefined ? UNKNOWN : value < 10 && value % 1 > 0 ? value.toFixed(1) : formatCount(value);
 const lasting = (ns: number | undefined): string => (ns === undefined ? UNKNOWN : formatDuration(ns));
 
+const times = (median: number | undefined, p95: number | undefined): string =>
+  `${lasting(median)} (median; p95 ${lasting(p95)})`;
+
 type Props = {
   readonly rows: readonly EngineRow[];
+  /** Of requests, where loops that generate tokens were found by structure. */
+  readonly latency?: readonly LatencyRow[];
   /** Where more is to be seen. */
   readonly more: { readonly words: string; readonly onClick: () => void };
 };
 
-export function EngineSteps({ rows, more }: Props) {
+export function EngineSteps({ rows, latency = [], more }: Props) {
   const ranks = new Set(rows.map(({ rank }) => rank)).size > 1;
   return (
     <section class="card surface" aria-labelledby="engine-title">
       <header>
-        <h2 id="engine-title">Steps of the engine</h2>
+        <h2 id="engine-title">{latency.length ? "Iterations that generate tokens" : "Steps of the engine"}</h2>
         <span class="spacer" />
         <Button class="link" onClick={more.onClick}>
           {more.words}
@@ -63,6 +68,14 @@ export function EngineSteps({ rows, more }: Props) {
           </tbody>
         </table>
       </div>
+      {latency.map((row) => (
+        <p key={row.rank} class="weak">
+          {latency.length > 1 && `Rank ${row.rank}: `}time to first token{" "}
+          {times(row.median_time_to_first_token_ns, row.p95_time_to_first_token_ns)}, time per output token{" "}
+          {times(row.median_time_per_output_token_ns, row.p95_time_per_output_token_ns)}; {formatCount(row.requests)}{" "}
+          requests
+        </p>
+      ))}
     </section>
   );
 }
