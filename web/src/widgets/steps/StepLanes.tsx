@@ -65,7 +65,7 @@ export function StepLanes({ summary, onTypical, onEvidence }: Props) {
       )}
       {step && (
         <p class="weak found fine">
-          {formatCount(step.count)} steps, found with {step.confidence} confidence: {step.reason}
+          {plural(step.count, "step")}, found with {step.confidence} confidence: {step.reason}
           {step.kept_count < step.count &&
             `; ${formatCount(step.kept_count)} of them in detail, and statistics of the others: the times here are of all`}
         </p>
