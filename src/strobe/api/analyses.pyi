@@ -2200,7 +2200,7 @@ class Analyses:
             tokens_per_second (float64, 1/s): tokens of one sequence by the time of its request [by=latency]
 
         Needs:
-            marks of a serving engine (`step[DECODE bs=8]`), or a loop that is sure to generate tokens
+            marks of a serving engine (`step[DECODE bs=8]`) or loops that surely generate tokens
 
         Raises:
             UsageError: where an option has no such choice.

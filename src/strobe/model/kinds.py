@@ -139,7 +139,7 @@ RECORDED_WITH = {
     "io": ("I/O of files", "--trace +io"),
     "requests": ("requests of uvicorn, aiohttp.web, asyncio.start_server or http.server", "--trace +requests"),
     "compiled": ("code that torch.compile made", ""),
-    "engine": ("marks of a serving engine (`step[DECODE bs=8]`), or a loop that is sure to generate tokens", ""),
+    "engine": ("marks of a serving engine (`step[DECODE bs=8]`) or loops that surely generate tokens", ""),
 }
 
 # Metrics: threads that an operator of PyTorch may use, and the cores that the process may use.
