@@ -212,6 +212,28 @@ void the_optimizer_that_is_used_for_longer_marks_the_steps() {
   CHECK(thread.choice && thread.detector.anchor_name(thread.choice->anchor) == "Adam.step");
 }
 
+// A step of PyTorch's profiler around two of an engine: the latter are the steps.
+void marks_of_an_engine_count_more_than_those_of_the_profiler() {
+  Thread thread;
+  thread.enter(kMain);
+  const uint32_t profiler = thread.detector.add_anchor(LoopKind::range, "ProfilerStep#"),
+                 engine = thread.detector.add_anchor(LoopKind::range, "step[]");
+  thread.detector.set_anchor(kOnce + 1, profiler);
+  thread.detector.set_anchor(kOnce + 2, engine);
+  for (int outer = 0; outer < 60; ++outer) {
+    thread.enter(kOnce + 1);
+    for (int inner = 0; inner < 2; ++inner) {
+      thread.enter(kOnce + 2);
+      for (uint32_t k = 0; k < 5; ++k) thread.call(kFirstOperator + k);
+      thread.leave();
+      thread.detector.anchor_ended(engine, thread.now_ns());
+    }
+    thread.leave();
+    thread.detector.anchor_ended(profiler, thread.now_ns());
+  }
+  CHECK(thread.choice && thread.detector.anchor_name(thread.choice->anchor) == "step[]");
+}
+
 // A loop is believed in at any moment, in the middle of an iteration mostly: it begins with its first call all the
 // same, where the source has that in the loop only. Which of two branches an iteration takes, the source leaves open.
 void a_loop_begins_with_its_first_call_whenever_it_is_believed_in(uint32_t before, bool in_loop_only) {
@@ -239,6 +261,7 @@ void a_loop_begins_with_its_first_call_whenever_it_is_believed_in(uint32_t befor
 int main() {
   a_pause_is_not_a_part_of_a_loop();
   the_optimizer_that_is_used_for_longer_marks_the_steps();
+  marks_of_an_engine_count_more_than_those_of_the_profiler();
   for (uint32_t before = 0; before < 5; ++before) {
     a_loop_begins_with_its_first_call_whenever_it_is_believed_in(before, true);
     a_loop_begins_with_its_first_call_whenever_it_is_believed_in(before, false);

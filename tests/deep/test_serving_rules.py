@@ -29,6 +29,21 @@ def found(trace: Trace, rule: str) -> list[Finding]:
     return [each for each in judged(trace)[0] if each.rule == rule]
 
 
+def test_a_prefill_that_launches_late_names_the_option_of_its_engine(tmp_path: Path) -> None:
+    """30 kernels of 5 us, 100 us apart: vLLM compiles a model unless it is told not to; SGLang has no such option."""
+
+    def advice(name: str) -> Finding:
+        events = [mark(name, 0, 3100)]
+        for number in range(30):
+            at = 100 * number
+            events += [operator("aten::mm", at, 90), *launched(number + 1, at + 80, "gemm", at + 85, 5)]
+        (finding,) = found(profile(tmp_path, *events), "gpu.launch")
+        return finding
+
+    assert "enforce_eager" in advice("execute_context_1(888)_generation_0(0)").do
+    assert "enforce_eager" not in advice("step[EXTEND bs=1 toks=888]").do
+
+
 def test_decodes_of_few_tokens_beside_a_full_prefill_are_information(tmp_path: Path) -> None:
     # A token of a decode takes 400 / 4 = 100 us, one of the prefill 2048 / 1024 = 2 us.
     # Decodes have 8 * 400 of 3 200 + 2 048 us of the GPU: 61 %.

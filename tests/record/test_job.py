@@ -126,7 +126,7 @@ def test_a_job_can_be_asked_again_and_for_a_time(armed: Path) -> None:
         assert first == list(range(first[0], first[0] + 5))
         assert later == list(range(later[0], later[0] + len(later)))
         assert later[0] > first[-1]
-        assert 1 <= len(later) <= 100  # steps take 4 ms or more; the end may come late
+        assert 1 <= len(later) <= 75  # a step takes 4 ms, or longer where others have the processors
 
 
 def test_a_rank_that_does_not_answer_is_named(armed: Path) -> None:

@@ -61,8 +61,9 @@ def lanes(trace: Trace, device: Device, steps: ProcessSteps) -> Lanes:
         alone = seen & np.append(apart, True) & np.append(True, apart) & found[:, 1:].any(axis=1)
         if alone.any():  # that launch something
             bounds = np.concatenate((steps.start_ns[alone], steps.end_ns[alone] - 1))
-            order = np.argsort(marks_at := np.concatenate((marks[1], bounds)), kind="stable")
-            found = _of_spans(trace, device, steps, np.concatenate((marks[0], bounds))[order], marks_at[order])
+            called, at = (np.concatenate((times, bounds)) for times in marks)
+            order = np.argsort(at, kind="stable")
+            found = _of_spans(trace, device, steps, called[order], at[order])
         start_ns[seen], set_ns[seen] = found[seen, 0], found[seen, 1:]
     return Lanes(start_ns, set_ns, of_records | seen)
 
